@@ -1,0 +1,1 @@
+"""Access: the owner, API keys, browser sessions, tickets, secrets."""

@@ -1,0 +1,1 @@
+"""The builtin search engine: tantivy for words, NumPy for vectors, a packaged embedder."""

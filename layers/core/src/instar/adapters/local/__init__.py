@@ -1,0 +1,1 @@
+"""Adapters of the embedded way to run: folders and SQLite, durable."""

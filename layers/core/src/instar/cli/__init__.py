@@ -1,0 +1,1 @@
+"""The command `instar`: one module per command group."""

@@ -1,0 +1,1 @@
+"""Markdown documents, their revisions, the index over them: written, found, undone."""

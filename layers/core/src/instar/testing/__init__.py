@@ -1,0 +1,1 @@
+"""What tests share: builders, clocks, local servers that replay wire formats."""

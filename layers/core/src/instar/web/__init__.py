@@ -1,0 +1,1 @@
+"""The HTTP edge: FastAPI app, routes, socket, page; the only async code."""

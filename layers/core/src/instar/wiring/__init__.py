@@ -1,0 +1,1 @@
+"""Composition: one module per entry point; the only code that names adapters."""

@@ -1,0 +1,3 @@
+"""Hidden by the function's module of this name."""
+
+ORIGIN = "layer"
