@@ -40,7 +40,7 @@ format: $(VENV)/dev ## rewrite the code's layout
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python scripts/check_sizes.py

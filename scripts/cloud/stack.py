@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import parameters
 import yaml
 from botocore.config import Config
 from botocore.exceptions import ClientError
+
+import parameters
 from emulator.addresses import reach_local
 from install import say
 from places import REGION, Places

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from instar.testing.wire import BotApiServer
 from tests.cloud.model_server import ConversingModelServer
 from tests.cloud.stack import Stack
 from tests.cloud.telegram import OWNER, SECRET, TOKEN, Chat
-
-from instar.testing.wire import BotApiServer
 
 HERE = Path(__file__).parent
 NEEDED = ("java", "javac", "mvn")

@@ -6,9 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.cloud.model_server import system_text
-from tests.cloud.stack import eventually
-from tests.cloud.telegram import SECRET
 
 from instar.testing.wire import (
     Pause,
@@ -21,6 +18,9 @@ from instar.testing.wire import (
     tool_step,
     usage,
 )
+from tests.cloud.model_server import system_text
+from tests.cloud.stack import eventually
+from tests.cloud.telegram import SECRET
 
 pytestmark = pytest.mark.cloud
 

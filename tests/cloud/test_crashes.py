@@ -8,9 +8,9 @@ import time
 import uuid
 
 import pytest
-from tests.cloud.stack import eventually
 
 from instar.testing.wire import Pause, Step, delta, sse, text_step, tool_step
+from tests.cloud.stack import eventually
 
 pytestmark = pytest.mark.cloud
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from botocore.exceptions import ClientError
+
 from tests.cloud.stack import eventually
 
 pytestmark = pytest.mark.cloud

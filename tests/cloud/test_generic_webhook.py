@@ -6,9 +6,9 @@ import json
 import time
 
 import pytest
-from tests.cloud.stack import eventually
 
 from instar.testing.wire import text_step
+from tests.cloud.stack import eventually
 
 pytestmark = pytest.mark.cloud
 

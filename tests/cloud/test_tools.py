@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+
 from tests.cloud.stack import eventually
 
 pytestmark = pytest.mark.cloud

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
 from bench.retrieval_scores import scores
 from bench.retrieval_sets import Collection, locomo
-
 from instar.adapters.builtin.packaged_embeddings import PackagedEmbeddings
 
 pytestmark = pytest.mark.opensearch

@@ -4,14 +4,15 @@
                                                                                └─> ToolResult
 
 A turn gets results (a tool that fails tells the model and stops no other); a caller from outside
-gets the JSON or the error itself. Reading tools of one message run side by side, the others one
-after the other in the model's order, so that their effects have an order.
+gets the JSON or the error itself. Reading tools that stand next to each other run side by side, all
+else one after the other in the model's order, so that effects have an order and are seen.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -94,18 +95,15 @@ class Toolbox:
             replace(context, call=call.call, effect=f"{context.effect}:{number}")
             for number, call in enumerate(calls)
         ]
+        pairs = zip(calls, contexts, strict=True)
+        found: list[ToolResult] = []
         with ThreadPoolExecutor(PARALLEL_READS) as pool:
-            ahead = {
-                number: pool.submit(self._result, call, contexts[number])
-                for number, call in enumerate(calls)
-                if call.name in reading
-            }
-            return tuple(
-                ahead[number].result() if number in ahead else self._result(call, contexts[number])
-                for number, call in enumerate(calls)
-            )
+            for are_reads, run in groupby(pairs, key=lambda pair: pair[0].name in reading):
+                found += (pool.map if are_reads else map)(self._result, run)
+        return tuple(found)
 
-    def _result(self, call: ToolCall, context: CallContext) -> ToolResult:
+    def _result(self, pair: tuple[ToolCall, CallContext]) -> ToolResult:
+        call, context = pair
         try:
             if call.invalid is not None:
                 raise InvalidArguments(
