@@ -29,9 +29,9 @@ def test_the_environment_wins_and_an_empty_variable_counts_as_unset():
 
 
 def test_a_name_with_slashes_is_kept_whole():
-    assert (
-        config.read({"INSTAR_MODEL": "openai-chat/org/name:tag"}).models[0].name == "org/name:tag"
-    )
+    (model,) = config.read({"INSTAR_MODEL": "openai-chat/org/name:tag"}).models
+
+    assert model.name == "org/name:tag"
 
 
 def test_several_models_have_their_own_address_and_secret():
@@ -127,11 +127,11 @@ def test_a_value_is_set_with_comments_and_order_kept():
 def test_a_blank_value_removes_the_setting():
     set_once = config.with_value("", "model.base_url", "http://x/v1")
 
-    assert (
-        config.value_of({}, config.with_value(set_once, "model.base_url", ""), "model.base_url")
-        == ""
-    )
-    assert config.with_value("", "model.base_url", "") is not None
+    blank = config.with_value(set_once, "model.base_url", "")
+
+    assert config.value_of({}, set_once, "model.base_url") == "http://x/v1"
+    assert config.value_of({}, blank, "model.base_url") == ""
+    assert config.value_of({}, config.with_value("", "model.name", ""), "model.name") == "demo"
 
 
 @pytest.mark.parametrize(

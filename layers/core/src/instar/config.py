@@ -157,6 +157,8 @@ def with_value(config: str, key: str, value: str) -> str:
     setting = _known(key)
     values = _Values({}, {key: value} if value else {})
     values.checked(setting)
+    if key == "model.name":
+        _models(values)
     if values.problems:
         raise Invalid(values.problems[0], fix="Give a value that fits.")
     try:
