@@ -91,3 +91,9 @@ kill-test: $(VENV)/dev ## kill -9 at random moments, N times; nothing may be los
 
 lock: $(BIN)/uv ## compile the lock files anew
 	UV=$(BIN)/uv scripts/lock
+
+deploy-check: $(VENV)/dev ## before AWS: template, policies, quotas, model access, monthly price
+	$(BIN)/python scripts/deploy.py check
+
+deploy: $(VENV)/dev ## into your AWS account; shows the price and asks (needs the sam command)
+	$(BIN)/python scripts/deploy.py deploy

@@ -14,6 +14,7 @@ import hashlib
 import io
 import os
 import tempfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,8 @@ HOST_VARIABLES = {
 RUNTIME_PREFIXES = ("AWS_", "LAMBDA_", "_")
 BOOTSTRAP = '#!/bin/sh\nexec "$LAMBDA_PYTHON" -m awslambdaric "$_HANDLER"\n'
 
+# Many workers may start at once, on layers that nobody has unpacked yet.
+unpacking = threading.Lock()
 type_of_worker = lambda_runtime._worker_class_for
 execute_warm = lambda_svc._execute_function_warm
 unpacked_code = lambda_svc._provided_runtime_code_dir
@@ -114,15 +117,11 @@ def unpack_layers(config: Config) -> Iterator[str]:
         if not content:
             continue
         folder = LAYER_CACHE / hashlib.sha256(content).hexdigest()[:20]
-        if not folder.is_dir():
-            LAYER_CACHE.mkdir(parents=True, exist_ok=True)
-            unpacked = Path(tempfile.mkdtemp(dir=LAYER_CACHE))
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                archive.extractall(unpacked)
-            try:
+        with unpacking:
+            if not folder.is_dir():
+                LAYER_CACHE.mkdir(parents=True, exist_ok=True)
+                unpacked = Path(tempfile.mkdtemp(dir=LAYER_CACHE))
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    archive.extractall(unpacked)
                 unpacked.rename(folder)
-            except OSError:
-                if not folder.is_dir():
-                    raise
-                # Another thread was first; its copy serves, this one goes with the state.
         yield str(folder / "python")
