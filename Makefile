@@ -61,8 +61,9 @@ layers-check: $(VENV)/dev ## build the arm64 / Python 3.13 layers and check ever
 	$(BIN)/python scripts/check_layers.py
 
 opensearch-test: $(VENV)/dev ## the index contract and recall on a real OpenSearch node (needs a JDK 17 and Maven)
-	OPENSEARCH_URL="$$(scripts/opensearch/start)" && export OPENSEARCH_URL && \
-	  { $(PYTEST) -q tests/opensearch tests/contracts/test_search_index.py; result=$$?; scripts/opensearch/start --stop; exit $$result; }
+	OPENSEARCH_URL="$$(scripts/opensearch/start --port 19210)" && export OPENSEARCH_URL && \
+	  { $(PYTEST) -q tests/opensearch tests/contracts/test_search_index.py; result=$$?; \
+	    scripts/opensearch/start --stop --port 19210; exit $$result; }
 
 cloud-test: $(VENV)/dev ## the stack in the local cloud, driven over the wire (needs a JDK 17, Maven and Go)
 	$(PYTEST) -q tests/cloud

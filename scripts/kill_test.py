@@ -106,9 +106,12 @@ class Driver:
     ended_badly: bool = False
 
     def until_acknowledged(self, send: Callable[[httpx.Client], httpx.Response]) -> Any:
-        """The body of the first answer that is 200."""
+        """The body of the first answer that is 200; the time for it begins after the last kill."""
+        last = "nothing"
         until = time.monotonic() + DRAIN_SECONDS
         while time.monotonic() < until and not self.ended_badly:
+            if not self.ended.is_set():
+                until = time.monotonic() + DRAIN_SECONDS
             try:
                 answer = send(self.client)
             except httpx.HTTPError:
@@ -116,8 +119,9 @@ class Driver:
                 continue
             if answer.status_code == 200:
                 return answer.json()
+            last = f"{answer.status_code} {answer.text[:200]}"
             time.sleep(1.0)
-        self.problems.append("a request was never acknowledged")
+        self.problems.append(f"a request was never acknowledged, the last answer was {last}")
         return None
 
     def save(self, number: int) -> None:

@@ -12,16 +12,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """API Gateway's entry: a refused connection is 401, a refused frame is told on the socket."""
     request = event["requestContext"]
     connection, route = request["connectionId"], request["routeKey"]
-    try:
-        if route == "$connect":
-            query = event.get("queryStringParameters") or {}
+    if route == "$disconnect":
+        sockets.disconnect(connection)
+    elif route != "$connect":
+        sockets.frame(connection, event.get("body") or "")
+    else:
+        query = event.get("queryStringParameters") or {}
+        try:
             sockets.connect(connection, query.get("ticket", ""))
-        elif route == "$disconnect":
-            sockets.disconnect(connection)
-        else:
-            sockets.frame(connection, event.get("body") or "")
-    except InstarError as error:
-        if route == "$connect":
+        except InstarError as error:
             return {"statusCode": error.status}
-        sockets.tell(connection, error)
     return {"statusCode": 200}

@@ -1,9 +1,9 @@
 """Documents in the bucket: many writers, stale writers, and roles that cannot lose a revision."""
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import pytest
 from botocore.exceptions import ClientError
 
@@ -24,11 +24,27 @@ def sentences(count: int) -> list[str]:
     ]
 
 
+@pytest.fixture
+def small_account(stack):
+    """Ten workers, which is what a new account on AWS has; who is refused one tries again."""
+    client, functions = stack.client("lambda"), {"tool": 10, "document-changed": 4}
+    for name, workers in functions.items():
+        client.put_function_concurrency(
+            FunctionName=f"instar-{name}", ReservedConcurrentExecutions=workers
+        )
+    yield
+    for name in functions:
+        client.delete_function_concurrency(FunctionName=f"instar-{name}")
+
+
+@pytest.mark.usefixtures("small_account")
 def test_fifty_saves_at_once_leave_fifty_lines_and_fifty_ledger_rows(stack, owner, word):
     document = f"memory/{word}.md"
     said = sentences(50)
+    together = threading.Barrier(50)
 
     def save(number: int) -> str:
+        together.wait()
         return saved(owner, document, said[number], f"{word}-{number}")
 
     with ThreadPoolExecutor(50) as pool:
@@ -46,25 +62,18 @@ def test_fifty_saves_at_once_leave_fifty_lines_and_fifty_ledger_rows(stack, owne
 
 def saved(owner, document: str, sentence: str, key: str) -> str:
     """Saves, and repeats under the same key what a busy stack refused, as its answer says."""
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 120
     while True:
-        try:
-            answered = owner.post(
-                "/v1/tools/memory_save",
-                json={"content": sentence, "document": document},
-                headers={"idempotency-key": key},
-            )
-        except httpx.TimeoutException as late:
-            print("late", key, flush=True)
-            if time.monotonic() > deadline:
-                return repr(late)
-            continue
-        print(time.monotonic(), answered.status_code, answered.text[:200], flush=True)
-        if answered.status_code == 200 and not answered.json()["is_error"]:
-            return "saved" if answered.json()["result"]["saved"] else answered.text
+        answered = owner.post(
+            "/v1/tools/memory_save",
+            json={"content": sentence, "document": document},
+            headers={"idempotency-key": key},
+        )
+        if answered.status_code == 200:
+            return "saved" if answered.json()["result"].get("saved") else answered.text
         if time.monotonic() > deadline:
             return answered.text
-        time.sleep(0.3)
+        time.sleep(0.5)
 
 
 def test_a_change_of_a_stale_revision_is_refused(owner, word):

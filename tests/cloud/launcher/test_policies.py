@@ -37,3 +37,7 @@ def test_a_replacement_is_allowed_when_it_names_what_it_replaces(write):
 
 def test_other_folders_are_free(write):
     assert write("cache", {}) == "written"
+
+
+def test_a_policy_about_a_role_holds_for_who_works_under_it(write):
+    assert write("sealed", {"IfNoneMatch": "*"}) == "AccessDenied"

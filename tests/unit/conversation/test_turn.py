@@ -40,12 +40,13 @@ class Note:
     right: Right = Right.WRITE
     seen: list[tuple[str, str]] = field(default_factory=list)
     fails: InstarError | None = None
+    found: str = ""
 
     def run(self, arguments: Given, context: CallContext) -> Mapping[str, Any]:
         self.seen.append((arguments.word, context.effect))
         if self.fails:
             raise self.fails
-        return {"noted": arguments.word}
+        return {"noted": self.found or arguments.word}
 
 
 @pytest.fixture
@@ -386,3 +387,20 @@ def test_a_secret_the_model_says_or_passes_on_is_kept_nowhere(talk, script, note
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()
             assert rows
             assert key[8:] not in str([tuple(row) for row in rows])
+
+
+def test_a_secret_that_a_tool_finds_is_kept_nowhere_and_shown_to_no_model(talk, script, note):
+    key = "ghp_" + "a1B2c3" * 6
+    talk.tools[:] = [Note(right=Right.READ, found=f"server 10.0.0.7, token {key}")]
+    talk.model.answers = [script["calls"](("note", {})), script["says"]("10.0.0.7.")]
+
+    talk.run(talk.accepted())
+
+    (result,) = talk.model.requests[1].messages[-1].parts
+    assert "server 10.0.0.7, token [a GitHub token was removed]" in result.content
+    with talk.database.read() as connection:
+        kept = str([tuple(row) for row in connection.execute("SELECT * FROM messages")])
+        events = str([tuple(row) for row in connection.execute("SELECT * FROM events")])
+    assert "10.0.0.7" in kept
+    assert "10.0.0.7" in events
+    assert key not in kept + events

@@ -1,11 +1,12 @@
 """The websocket function: tickets, frames, connections. What a frame does is what it does on a
 laptop; events go out from the functions that make them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from instar import config
-from instar.access.keyring import TICKET, Caller, Keyring
+from instar.access.keyring import BROWSER, TICKET, Caller, Keyring
 from instar.access.tokens import allows
 from instar.adapters.aws.dynamo_connections import DynamoConnections
 from instar.adapters.aws.dynamo_inbox import DynamoInbox
@@ -48,21 +49,21 @@ class Sockets:
         """Forgets the socket; best effort, its row expires by itself."""
         self.connections.remove(connection)
 
-    def tell(self, connection: str, error: InstarError) -> None:
-        """Tells a socket that its frame was refused."""
-        self.push.send(connection, error_frame(error, None))
-
     def frame(self, connection: str, text: str) -> None:
-        """Does what a frame asks. Raises InstarError for a refusal that `tell` should tell."""
-        frame = parsed_frame(text)
+        """Does what a frame asks; a refusal is told on the socket, naming the frame."""
+        frame: Frame | None = None
+        try:
+            frame = parsed_frame(text)
+            self._handle(connection, frame)
+        except InstarError as error:
+            self.push.send(connection, error_frame(error, frame))
+
+    def _handle(self, connection: str, frame: Frame) -> None:
         caller = self._caller(connection)
         session = session_id(frame.session)
         needed = ("chat", "sessions:read") if isinstance(frame, ResumeFrame) else ("chat",)
         if not any(allows(caller.scopes, scope) for scope in needed):
             raise Forbidden(f"a {frame.kind} frame needs the scope {' or '.join(needed)}")
-        self._do(connection, caller, session, frame)
-
-    def _do(self, connection: str, caller: Caller, session: SessionId, frame: Frame) -> None:
         if isinstance(frame, StopFrame):
             self.stops.stop(session)
             return
@@ -70,7 +71,10 @@ class Sockets:
         if isinstance(frame, ResumeFrame):
             self._resume(connection, session, frame.after)
             return
-        self.ingest.accept(_draft(caller, session, frame, self.keyring.new_id))
+        turn = self.ingest.accept(_draft(caller, session, frame, self.keyring.new_id))
+        if frame.receipt:
+            accepted = {"kind": "accepted", "session": session, "id": frame.id, "turn": turn}
+            self.push.send(connection, accepted)
 
     def _resume(self, connection: str, session: SessionId, after: int) -> None:
         sent = 0
@@ -86,11 +90,24 @@ class Sockets:
         data = self.connections.caller(connection)
         if data is None:
             raise Unauthenticated("this socket has expired", fix="Connect again with a new ticket.")
+        self._require_standing(data)
         return Caller(
             name=data["name"],
             scopes=frozenset(data["scopes"].split()),
             principal=Principal.model_validate_json(data["principal"]),
         )
+
+    def _require_standing(self, data: Mapping[str, str]) -> None:
+        """Raises Unauthenticated once the key was revoked or the browser has signed out."""
+        if data.get("browser"):
+            stands = self.keyring.grants.get(BROWSER, data["browser"]) is not None
+        elif data["name"].startswith("key:"):
+            key = self.keyring.keys.find(data["name"].removeprefix("key:"))
+            stands = key is not None and not key.revoked
+        else:
+            stands = True
+        if not stands:
+            raise Unauthenticated("the key or session of this socket has ended")
 
 
 def _draft(caller: Caller, session: SessionId, frame: MessageFrame, new_id: Any) -> Draft:

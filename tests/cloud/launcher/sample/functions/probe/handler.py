@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import boto3
 import iniconfig
@@ -15,6 +16,8 @@ class Rejected(Exception):
 def handler(event, context):
     if "requestContext" in event:
         return {"statusCode": 200, "body": event["rawPath"]}
+    if "Records" in event:
+        return time.sleep(float(event["Records"][0]["body"]))
     if event["do"] == "raise":
         raise Rejected("as asked")
     if event["do"] == "write":
