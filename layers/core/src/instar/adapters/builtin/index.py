@@ -215,8 +215,15 @@ class BuiltinIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / "lock").open("ab") as lock:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = (self._folder / "lock").open("ab")
+        except OSError as error:
+            raise Unavailable(
+                f"the index folder cannot be written: {error.strerror}",
+                fix=f"Make room, and see that {self._folder} is a folder of yours.",
+            ) from error
+        with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             older = [*self._folder.glob("words-*"), *self._folder.glob("files-*")]
             for old in [*older, *self._generations()[:-KEPT_GENERATIONS]]:
